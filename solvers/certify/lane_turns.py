@@ -85,25 +85,26 @@ class LaneTurns:
                 self._work.give_up()  # or the others would be waited for
                 raise
 
+    def _came_to_something(self, lane: list[str]) -> list[str]:
+        """Return the bounds of a lane that came to something ahead of the lanes."""
+        return [name for name in lane if BOUNDS[name].ahead and self._work.reached(name)]
+
     def _furthest_first(self, lane: list[str]) -> list[str]:
         """Let bounds that came to something ahead of the lanes change places, so that the best ones go on first."""
-        places = [place for place, name in enumerate(lane) if BOUNDS[name].ahead and self._work.reached(name)]
-        best = sorted((lane[place] for place in places), key=self._work.reached, reverse=True)
-        found = list(lane)
-        for place, name in zip(places, best, strict=True):
-            found[place] = name
-        return found
+        some = self._came_to_something(lane)
+        best = iter(sorted(some, key=self._work.reached, reverse=True))
+        return [next(best) if name in some else name for name in lane]
 
     def _leader(self, lane: list[str]) -> str | None:
         """Return the bound that alone came to something ahead of the lanes, where others of its lane did not."""
-        ahead = [name for name in lane if BOUNDS[name].ahead]
-        leaders = [name for name in ahead if self._work.reached(name)]
-        return leaders[0] if len(leaders) == 1 < len(ahead) else None
+        some = self._came_to_something(lane)
+        others = any(BOUNDS[name].ahead for name in lane if name not in some)
+        return some[0] if len(some) == 1 and others else None
 
     def _go_ahead(self, name: str) -> None:
         """Work at a bound for as long as it may, or less if it has proven nothing when that is due."""
-        end, due = (self._deadline.share(part) for part in (BOUNDS[name].ahead, BOUNDS[name].due))
-        thread, ends = TimedThread(), False
+        entry, thread, ends = BOUNDS[name], TimedThread(), False
+        end, due = self._deadline.share(entry.ahead), self._deadline.share(entry.due)
 
         def comes_to_nothing() -> bool:
             nonlocal ends
@@ -160,10 +161,10 @@ class LaneTurns:
         """Work at a bound of a lane; one that makes room ends early if its lane trails or nothing is proven."""
         headway, due, ends = self._headway, end.share(_TRAILING), False
 
-        def makes_room() -> bool:
+        def ends_early() -> bool:
             nonlocal ends
             if BOUNDS[name].makes_room and due.expired():
                 ends = ends or headway.trails(lane) or not headway.raised(name)
             return ends
 
-        self._work.attempt(name, end, thread, makes_room)
+        self._work.attempt(name, end, thread, ends_early)
